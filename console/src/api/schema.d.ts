@@ -4334,6 +4334,26 @@ export interface operations {
                         integrationNames?: string[];
                         /** @description Ids of consent categories: it gets the events of visitors who have consented to all of them, and of calls that say nothing of consent. Absent: whatever they say. */
                         consent?: string[];
+                        /** @description The form in which it hears of audiences and computed traits. */
+                        computations?: {
+                            /**
+                             * @description The calls that it gets: an identify, a track, or one of each. When absent identify.
+                             * @enum {string}
+                             */
+                            as?: "identify" | "track" | "both";
+                            /** @description The namespace and space_id in context.personas. When absent it has neither. */
+                            space?: string;
+                            /** @description The name of this track event. When absent Audience Entered. */
+                            enteredEvent?: string;
+                            /** @description The name of this track event. When absent Audience Exited. */
+                            exitedEvent?: string;
+                            /** @description The name of this track event. When absent Trait Computed. */
+                            traitEvent?: string;
+                            /** @description One event for each e-mail address of the user, which it has. When absent false. */
+                            email?: boolean;
+                            /** @description Traits of the user that go with a membership or a value. */
+                            traits?: string[];
+                        };
                         /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
                         rateLimit?: number;
                         /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */
@@ -4387,6 +4407,26 @@ export interface operations {
                         integrationNames?: string[];
                         /** @description Ids of consent categories: it gets the events of visitors who have consented to all of them, and of calls that say nothing of consent. Absent: whatever they say. */
                         consent?: string[];
+                        /** @description The form in which it hears of audiences and computed traits. */
+                        computations?: {
+                            /**
+                             * @description The calls that it gets: an identify, a track, or one of each. When absent identify.
+                             * @enum {string}
+                             */
+                            as?: "identify" | "track" | "both";
+                            /** @description The namespace and space_id in context.personas. When absent it has neither. */
+                            space?: string;
+                            /** @description The name of this track event. When absent Audience Entered. */
+                            enteredEvent?: string;
+                            /** @description The name of this track event. When absent Audience Exited. */
+                            exitedEvent?: string;
+                            /** @description The name of this track event. When absent Trait Computed. */
+                            traitEvent?: string;
+                            /** @description One event for each e-mail address of the user, which it has. When absent false. */
+                            email?: boolean;
+                            /** @description Traits of the user that go with a membership or a value. */
+                            traits?: string[];
+                        };
                         /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
                         rateLimit?: number;
                         /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */

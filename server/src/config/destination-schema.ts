@@ -22,6 +22,10 @@ const MAX_INTEGRATION_NAMES = 20;
 const INTEGRATION_NAMES_RULE = `must be a list of at most ${MAX_INTEGRATION_NAMES} names`;
 const MAX_CATEGORIES = 20;
 const CONSENT_RULE = `must be a list of 1 to ${MAX_CATEGORIES} ids of consent categories`;
+const MAX_TRAITS = 20;
+const TRAITS_RULE = `must be a list of 1 to ${MAX_TRAITS} names of traits`;
+const AS_RULE = 'must be identify, track or both';
+const NAMES_RULE = 'is of track events: set as to track or both beside it, or leave it out';
 const TYPES_RULE = `must be a list of types of calls: ${CALL_TYPES.join(', ')}`;
 const EVENTS_RULE = `must be a list of 1 to ${MAX_EVENT_NAMES} names of track events`;
 const EVENT_RULE = 'must be the name of a track event, or its beginning and *';
@@ -94,6 +98,47 @@ const consent = z
   .max(MAX_CATEGORIES, CONSENT_RULE)
   .superRefine(refuseDoubles);
 
+const TRACK_NAMES = ['enteredEvent', 'exitedEvent', 'traitEvent'] as const;
+
+/** The name of a track event of changes. */
+function eventName(usual: string) {
+  return longName()
+    .exactOptional()
+    .meta({ description: `The name of this track event. When absent ${usual}.` });
+}
+
+const computations = z
+  .strictObject(
+    {
+      as: z.enum(['identify', 'track', 'both'], AS_RULE).exactOptional().meta({
+        description: 'The calls that it gets: an identify, a track, or one of each. When absent identify.',
+      }),
+      space: longName().exactOptional().meta({
+        description: 'The namespace and space_id in context.personas. When absent it has neither.',
+      }),
+      enteredEvent: eventName('Audience Entered'),
+      exitedEvent: eventName('Audience Exited'),
+      traitEvent: eventName('Trait Computed'),
+      email: flag().exactOptional().meta({
+        description: 'One event for each e-mail address of the user, which it has. When absent false.',
+      }),
+      traits: z
+        .array(longName(), TRAITS_RULE)
+        .min(1, TRAITS_RULE)
+        .max(MAX_TRAITS, TRAITS_RULE)
+        .superRefine(refuseDoubles)
+        .exactOptional()
+        .meta({ description: 'Traits of the user that go with a membership or a value.' }),
+    },
+    'must be a mapping of as, space, enteredEvent, exitedEvent, traitEvent, email and traits',
+  )
+  .superRefine(({ as = 'identify', ...written }, context) => {
+    for (const name of TRACK_NAMES)
+      if (as === 'identify' && written[name] !== undefined)
+        context.addIssue({ code: 'custom', path: [name], message: NAMES_RULE });
+  })
+  .meta({ description: 'The form in which it hears of audiences and computed traits.' });
+
 function refuseDoubles(names: readonly string[], context: z.RefinementCtx): void {
   for (const [place, name] of names.entries())
     if (names.indexOf(name) < place)
@@ -116,6 +161,7 @@ const policy = z.object({
     description:
       'Ids of consent categories: it gets the events of visitors who have consented to all of them, and of calls that say nothing of consent. Absent: whatever they say.',
   }),
+  computations: computations.exactOptional(),
   rateLimit: z.int(RATE_RULE).min(1, RATE_RULE).max(MAX_RATE, RATE_RULE).exactOptional().meta({
     description: 'The most requests a second that each URL gets, retries among them. Unlimited when absent.',
   }),

@@ -19,6 +19,8 @@ export interface DeliveryPolicy {
    * not asked for.
    */
   readonly consent?: readonly string[];
+  /** How it hears of audiences and computed traits. Absent: as an identify with the value alone. */
+  readonly computations?: ComputationForm;
   /** Requests per second that each endpoint gets at most. */
   readonly rateLimit?: number;
   /** Requests under way at once to each endpoint at most. */
@@ -32,12 +34,43 @@ export interface EventFilter {
   readonly events?: readonly string[];
 }
 
+/** The events by which a destination hears of audiences and computed traits. */
+export interface ComputationForm {
+  /** Absent: `identify`. `both`: one of each for every change. */
+  readonly as?: 'identify' | 'track' | 'both';
+  /** The `namespace` and `space_id` that `context.personas` has. Absent: it has neither. */
+  readonly space?: string;
+  /** Names of the track events, absent where they are the usual ones (`changeEventNames`). */
+  readonly enteredEvent?: string;
+  readonly exitedEvent?: string;
+  readonly traitEvent?: string;
+  /** One event for each e-mail address of the user. */
+  readonly email?: boolean;
+  /** Names of the traits that go with a membership or a value. */
+  readonly traits?: readonly string[];
+}
+
+/** The names of the track events of a form. */
+export function changeEventNames({
+  enteredEvent = 'Audience Entered',
+  exitedEvent = 'Audience Exited',
+  traitEvent = 'Trait Computed',
+}: ComputationForm): Required<Pick<ComputationForm, 'enteredEvent' | 'exitedEvent' | 'traitEvent'>> {
+  return { enteredEvent, exitedEvent, traitEvent };
+}
+
+/** Whether a name is the wanted one; a `*` at the end of that stands for any rest. */
+export function isWantedName(wanted: string, name: string): boolean {
+  return wanted.endsWith('*') ? name.startsWith(wanted.slice(0, -1)) : name === wanted;
+}
+
 /** The keys of a policy, in the order in which records are written. */
 export const POLICY_KEYS = [
   'success',
   'filter',
   'integrationNames',
   'consent',
+  'computations',
   'rateLimit',
   'concurrency',
 ] as const satisfies readonly (keyof DeliveryPolicy)[];

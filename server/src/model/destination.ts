@@ -1,4 +1,4 @@
-import type { DeliveryPolicy } from './delivery-policy.ts';
+import { changeEventNames, type DeliveryPolicy, isWantedName } from './delivery-policy.ts';
 import type { Pause } from './pause.ts';
 import type { SigningKey } from './signing-key.ts';
 
@@ -29,11 +29,21 @@ export interface Destination extends DeliveryPolicy {
 }
 
 /**
- * Whether changes of audiences and computed traits, which are identify events, come to a destination that
- * these name.
+ * Whether changes of audiences and computed traits come to a destination that these name, in the form that it
+ * asks for. Its filter has to let all three track events through: who hears that somebody entered has to hear
+ * that they left.
  */
-export function hearsOfComputations({ enabled, filter }: Pick<Destination, 'enabled' | 'filter'>): boolean {
-  return enabled && filter?.types?.includes('identify') !== false;
+export function hearsOfComputations({
+  enabled,
+  filter: { types, events } = {},
+  computations = {},
+}: Pick<Destination, 'enabled' | 'filter' | 'computations'>): boolean {
+  if (!enabled) return false;
+  const { as = 'identify' } = computations;
+  if (as !== 'track' && types?.includes('identify') !== false) return true;
+  if (as === 'identify' || types?.includes('track') === false) return false;
+  const names = Object.values(changeEventNames(computations));
+  return events === undefined || names.every((name) => events.some((wanted) => isWantedName(wanted, name)));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isWantedName } from '../model/delivery-policy.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { defined } from '../model/json.ts';
@@ -71,7 +72,7 @@ function isOfUser({ userId, anonymousId }: Event, wanted: EventQuery): boolean {
 function matchesName({ event, name }: Event, wanted: string): boolean {
   const found = event ?? name;
   if (found === undefined) return false;
-  return wanted.endsWith('*') ? found.startsWith(wanted.slice(0, -1)) : found === wanted;
+  return isWantedName(wanted, found);
 }
 
 export function matchesDelivery(

@@ -1,4 +1,5 @@
 import type { Computation } from '../model/definition.ts';
+import type { ComputationForm } from '../model/delivery-policy.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
 import type { ComputationStatus, DoubtfulMerges, Preview, PreviewRequest, Users } from '../ports/users.ts';
@@ -70,6 +71,8 @@ export interface UsersSettings {
   readonly hearing: readonly string[];
   /** Consent that destinations ask for. Absent: none does. */
   readonly consent?: UsersConsent | undefined;
+  /** Forms other than the usual one in which destinations hear of computations, by name. Absent: none. */
+  readonly forms?: readonly (readonly [name: string, form: ComputationForm])[] | undefined;
   /** Names of all destinations. Absent: every destination that a computation has ever named still exists. */
   readonly destinations?: readonly string[];
   readonly retention: ProfileRetention;

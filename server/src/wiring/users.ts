@@ -104,11 +104,20 @@ function usersSettings(
     newestSource: Math.max(0, ...[...sources, ...gone.sources].map(({ id }) => id)),
     hearing,
     consent: consentIn({ destinations, sources, gone }),
+    forms: formsIn(destinations),
     destinations: destinations.map(({ name }) => name),
     retention: { ...profileRetention(config, isBounded), protectedSources },
     apart: splits.map(({ keys }) => keys),
     ...defined({ ownSource: own?.id, shadows: shadows.length === 0 ? undefined : shadows }),
   };
+}
+
+/** Undefined where all destinations hear of computations in the usual form. */
+function formsIn(destinations: SettingsSnapshot['destinations']): UsersSettings['forms'] {
+  const forms = destinations.flatMap(({ name, computations }) =>
+    computations === undefined ? [] : [[name, computations] as const],
+  );
+  return forms.length === 0 ? undefined : forms;
 }
 
 /** Undefined where no destination asks for consent. */

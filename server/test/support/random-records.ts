@@ -195,6 +195,14 @@ const settings = fc.record(
     ),
     integrationNames: fc.uniqueArray(name, { maxLength: 3 }),
     consent: fc.uniqueArray(name, { minLength: 1, maxLength: 3 }),
+    computations: fc.record(
+      {
+        as: fc.constantFrom('track', 'both'),
+        ...{ space: name, enteredEvent: name, exitedEvent: name, traitEvent: name, email: fc.boolean() },
+        traits: fc.uniqueArray(name, { minLength: 1, maxLength: 3 }),
+      },
+      { requiredKeys: ['as'] },
+    ),
     rateLimit: rate,
     concurrency: fc.integer({ min: 1, max: 256 }),
   },

@@ -3,8 +3,8 @@ import type { ApiFault } from '../../api/client.ts';
 import { sourcesQuery } from '../../api/queries.ts';
 import { faultOf } from '../../editing/faults.ts';
 import { Field } from '../../ui/controls.tsx';
-import { Checks, Choice, TextField } from '../../ui/form-fields.tsx';
-import { CALL_TYPES, type DestinationDraft } from './form.ts';
+import { Check, Checks, Choice, TextField } from '../../ui/form-fields.tsx';
+import { CALL_TYPES, DESTINATION_LABELS, type DestinationDraft } from './form.ts';
 
 interface PartProps {
   readonly draft: DestinationDraft;
@@ -56,6 +56,71 @@ export function ConsentAsked({ draft, faults, onChange }: PartProps) {
             spellCheck={false}
             value={draft.consent}
             onChange={(event) => onChange({ consent: event.target.value })}
+          />
+        )}
+      </Field>
+    </fieldset>
+  );
+}
+
+const FORMS = [
+  { value: 'identify', label: 'an identify' },
+  { value: 'track', label: 'a track' },
+  { value: 'both', label: 'one of each' },
+] as const;
+
+const USUAL_NAMES = {
+  enteredEvent: 'Audience Entered',
+  exitedEvent: 'Audience Exited',
+  traitEvent: 'Trait Computed',
+} as const;
+
+/** The form in which it hears of audiences and computed traits. */
+export function ChangesOfUsers({ draft, faults, onChange }: PartProps) {
+  const names = Object.keys(USUAL_NAMES) as (keyof typeof USUAL_NAMES)[];
+  return (
+    <fieldset className="stack-s plain">
+      <legend className="lbl">Audiences and computed traits</legend>
+      <Choice
+        label={DESTINATION_LABELS.changesAs}
+        value={draft.changesAs}
+        options={FORMS}
+        onChange={(changesAs) => onChange({ changesAs })}
+      />
+      {draft.changesAs !== 'identify' &&
+        names.map((name) => (
+          <TextField
+            key={name}
+            label={DESTINATION_LABELS[name]}
+            hint={`Empty: ${USUAL_NAMES[name]}.`}
+            error={faultOf(faults, `settings.computations.${name}`)}
+            value={draft[name]}
+            onChange={(value) => onChange({ [name]: value })}
+          />
+        ))}
+      <TextField
+        label={DESTINATION_LABELS.space}
+        hint="The namespace and space_id that its receiver knows. Empty: none."
+        error={faultOf(faults, 'settings.computations.space')}
+        value={draft.space}
+        onChange={(space) => onChange({ space })}
+      />
+      <Check isChecked={draft.withEmail} onChange={(withEmail) => onChange({ withEmail })}>
+        {DESTINATION_LABELS.withEmail}
+      </Check>
+      <Field
+        label={DESTINATION_LABELS.withTraits}
+        hint="Names of traits of the user, one a line. They stand beside the membership or the value."
+        error={faultOf(faults, 'settings.computations.traits')}
+      >
+        {(control) => (
+          <textarea
+            {...control}
+            className="area mono"
+            rows={2}
+            spellCheck={false}
+            value={draft.withTraits}
+            onChange={(event) => onChange({ withTraits: event.target.value })}
           />
         )}
       </Field>

@@ -5,7 +5,14 @@ import { Objections } from '../../editing/objections.tsx';
 import { useSubmission } from '../../editing/use-submission.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Check, TextField } from '../../ui/form-fields.tsx';
-import { ConsentAsked, HowItIsSent, NamesInCalls, SourceChoice, WhatItGets } from './destination-fields.tsx';
+import {
+  ChangesOfUsers,
+  ConsentAsked,
+  HowItIsSent,
+  NamesInCalls,
+  SourceChoice,
+  WhatItGets,
+} from './destination-fields.tsx';
 import { EndpointFields } from './endpoint-fields.tsx';
 import { type DestinationDraft, hasNewSecret } from './form.ts';
 import { type PublicKey, SecretFields } from './secret-fields.tsx';
@@ -21,6 +28,7 @@ const SHOWN = [
   'settings.filter',
   'settings.userAgent',
   'settings.consent',
+  'settings.computations',
   'settings.integrationNames',
   'settings.rateLimit',
   'settings.concurrency',
@@ -95,6 +103,7 @@ export function DestinationForm(props: DestinationFormProps) {
       </SecretFields>
       <WhatItGets draft={draft} faults={faults} onChange={change} />
       <ConsentAsked draft={draft} faults={faults} onChange={change} />
+      <ChangesOfUsers draft={draft} faults={faults} onChange={change} />
       <NamesInCalls draft={draft} faults={faults} onChange={change} />
       <HowItIsSent draft={draft} faults={faults} onChange={change} />
       <Objections

@@ -123,6 +123,23 @@ describe('the form of a destination', () => {
     });
   });
 
+  it('has a form of changes of audiences only where one was chosen', () => {
+    expect(patchOf(stored, { ...stored, changesAs: 'track', enteredEvent: ' Joined ' })).toEqual({
+      settings: {
+        computations: {
+          ...{ as: 'track', space: null, enteredEvent: 'Joined', exitedEvent: null, traitEvent: null },
+          ...{ email: null, traits: null },
+        },
+      },
+    });
+    const computations = { as: 'both', enteredEvent: 'Joined', email: true, traits: ['plan'] };
+    const formed = draftOf({ ...STORED, settings: { ...STORED.settings, computations } });
+    expect(patchOf(formed, formed)).toEqual({});
+    expect(creationOf(formed)).toMatchObject({ settings: { computations } });
+    const usual = { ...formed, changesAs: 'identify' as const, withEmail: false, withTraits: '' };
+    expect(patchOf(formed, usual)).toEqual({ settings: { computations: null } });
+  });
+
   it('asks for consent by the categories that are written, and for none where nothing is', () => {
     expect(patchOf(stored, { ...stored, consent: 'Ads\n Stats ' })).toEqual({
       settings: { consent: ['Ads', 'Stats'] },

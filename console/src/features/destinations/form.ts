@@ -49,6 +49,17 @@ export interface DestinationDraft {
   readonly events: string;
   /** Ids of consent categories, one a line. */
   readonly consent: string;
+  /** The form in which it hears of audiences and computed traits. */
+  readonly changesAs: 'identify' | 'track' | 'both';
+  /** Empty: no namespace and no space_id. */
+  readonly space: string;
+  /** Names of track events. Empty: the usual ones. */
+  readonly enteredEvent: string;
+  readonly exitedEvent: string;
+  readonly traitEvent: string;
+  readonly withEmail: boolean;
+  /** Names of traits, one a line. */
+  readonly withTraits: string;
   /** Whether integrations objects know it by the names of its type, or by those below. */
   readonly answersTo: 'usual' | 'own';
   /** One a line. */
@@ -71,6 +82,13 @@ export const NEW_DESTINATION: DestinationDraft = {
   types: [],
   events: '',
   consent: '',
+  changesAs: 'identify',
+  space: '',
+  enteredEvent: '',
+  exitedEvent: '',
+  traitEvent: '',
+  withEmail: false,
+  withTraits: '',
   answersTo: 'usual',
   integrationNames: '',
   rateLimit: '',
@@ -89,9 +107,17 @@ export function draftOf({ name, sources, settings: stored }: Destination): Desti
     success,
     userAgent = '',
   } = settings;
-  const { filter, integrationNames, consent, rateLimit, concurrency } = settings as {
+  const {
+    filter,
+    integrationNames,
+    consent,
+    computations = {},
+    rateLimit,
+    concurrency,
+  } = settings as {
     readonly integrationNames?: readonly string[];
     readonly consent?: readonly string[];
+    readonly computations?: ComputationForm;
     readonly filter?: { readonly types?: CallType[]; readonly events?: string[] };
     readonly rateLimit?: number;
     readonly concurrency?: number;
@@ -113,11 +139,50 @@ export function draftOf({ name, sources, settings: stored }: Destination): Desti
     types: filter?.types ?? [],
     events: (filter?.events ?? []).join('\n'),
     consent: (consent ?? []).join('\n'),
+    ...draftOfChanges(computations),
     answersTo: integrationNames === undefined ? 'usual' : 'own',
     integrationNames: (integrationNames ?? []).join('\n'),
     rateLimit: rateLimit === undefined ? '' : String(rateLimit),
     concurrency: concurrency === undefined ? '' : String(concurrency),
   };
+}
+
+/** As the server stores it. */
+interface ComputationForm {
+  readonly as?: DestinationDraft['changesAs'];
+  readonly space?: string;
+  readonly enteredEvent?: string;
+  readonly exitedEvent?: string;
+  readonly traitEvent?: string;
+  readonly email?: boolean;
+  readonly traits?: readonly string[];
+}
+
+function draftOfChanges({ as: changesAs = 'identify', email, traits = [], ...names }: ComputationForm) {
+  const { space = '', enteredEvent = '', exitedEvent = '', traitEvent = '' } = names;
+  const withTraits = traits.join('\n');
+  return { changesAs, space, enteredEvent, exitedEvent, traitEvent, withEmail: email === true, withTraits };
+}
+
+/** Null where the form is the usual one; within it, null for each part that is. */
+function changesOf(draft: DestinationDraft): RecordPatch | null {
+  const { changesAs, withEmail } = draft;
+  const traits = linesOf(draft.withTraits);
+  const nameOf = (text: string) => (changesAs === 'identify' ? null : textOf(text));
+  const changes = {
+    as: changesAs === 'identify' ? null : changesAs,
+    space: textOf(draft.space),
+    enteredEvent: nameOf(draft.enteredEvent),
+    exitedEvent: nameOf(draft.exitedEvent),
+    traitEvent: nameOf(draft.traitEvent),
+    email: withEmail ? true : null,
+    traits: traits.length === 0 ? null : traits,
+  };
+  return Object.values(changes).every((value) => value === null) ? null : changes;
+}
+
+function textOf(text: string): string | null {
+  return text.trim() === '' ? null : text.trim();
 }
 
 /** The body that creates the destination. */
@@ -200,6 +265,13 @@ export const DESTINATION_LABELS: FieldLabels<DestinationDraft> = {
   types: 'Types',
   events: 'Events',
   consent: 'Consent categories',
+  changesAs: 'A change is',
+  space: 'Space',
+  enteredEvent: 'Event when a user enters',
+  exitedEvent: 'Event when a user leaves',
+  traitEvent: 'Event of a computed trait',
+  withEmail: 'One event for each e-mail address',
+  withTraits: 'Traits that go with it',
   answersTo: 'Calls switch it by',
   integrationNames: 'Other names',
   rateLimit: 'Requests a second',
@@ -226,11 +298,12 @@ function settingsOf(draft: DestinationDraft): RecordPatch {
     // False is as good as absent, which is how it is stored where nobody has chosen.
     publicSignature: publicSignature ? true : null,
     format,
-    userAgent: draft.userAgent.trim() === '' ? null : draft.userAgent.trim(),
+    userAgent: textOf(draft.userAgent),
     success,
     filter: isFiltered ? { types, events: events.length === 0 ? null : events } : null,
     integrationNames: draft.answersTo === 'usual' ? null : linesOf(draft.integrationNames),
     consent: consent.length === 0 ? null : consent,
+    computations: changesOf(draft),
     rateLimit: numberOf(draft.rateLimit),
     concurrency: numberOf(draft.concurrency),
   };
@@ -239,7 +312,8 @@ function settingsOf(draft: DestinationDraft): RecordPatch {
 function withoutNulls(settings: RecordPatch): RecordPatch {
   const entries = Object.entries(settings).flatMap(([key, value]): [string, unknown][] => {
     if (value === null) return [];
-    return [[key, key === 'filter' ? withoutNulls(value as RecordPatch) : value]];
+    const isNested = key === 'filter' || key === 'computations';
+    return [[key, isNested ? withoutNulls(value as RecordPatch) : value]];
   });
   return Object.fromEntries(entries);
 }

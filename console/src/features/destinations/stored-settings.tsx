@@ -35,12 +35,20 @@ function PlainStored({ destination: { sources, settings } }: { readonly destinat
   );
 }
 
+function changeNamesOf({ enteredEvent, exitedEvent, traitEvent }: DestinationDraft): [string, string][] {
+  return [
+    ['When a user enters', enteredEvent || 'Audience Entered'],
+    ['When a user leaves', exitedEvent || 'Audience Exited'],
+    ['When a trait is computed', traitEvent || 'Trait Computed'],
+  ];
+}
+
 /** The settings as a viewer sees them: nothing to press. */
 export function StoredSettings({ destination }: { readonly destination: Destination }) {
   if (destination.type !== 'webhooks') return <PlainStored destination={destination} />;
   const draft = draftOf(destination);
   const { sources, endpoints, format, userAgent, success, types, events, rateLimit, concurrency } = draft;
-  const { consent, answersTo, integrationNames } = draft;
+  const { consent, answersTo, integrationNames, changesAs, space, withEmail, withTraits } = draft;
   const rows: readonly (readonly [string, string])[] = [
     ['Sources', sources.join(', ')],
     ...endpoints.map(({ url, headers }, nth): readonly [string, string] => [
@@ -56,6 +64,11 @@ export function StoredSettings({ destination }: { readonly destination: Destinat
     ['Types', types.length === 0 ? 'all' : types.join(', ')],
     ['Events', events === '' ? 'all' : events.replaceAll('\n', ', ')],
     ['Consent', consent === '' ? 'not asked for' : consent.replaceAll('\n', ', ')],
+    ['Changes of audiences', changesAs === 'both' ? 'identify and track' : changesAs],
+    ...(changesAs === 'identify' ? [] : changeNamesOf(draft)),
+    ['Space', space === '' ? 'none' : space],
+    ['E-mail addresses', withEmail ? 'an event for each' : 'none'],
+    ['Traits with changes', withTraits === '' ? 'none' : withTraits.replaceAll('\n', ', ')],
     [
       'Integrations object',
       answersTo === 'usual' ? 'the names of all webhooks' : integrationNames.replaceAll('\n', ', ') || 'none',

@@ -12,6 +12,7 @@ import type { ProfileState } from '../identity/profile-state.ts';
 import type { LogEvent } from '../log-events.ts';
 import type { Slice } from '../slice.ts';
 import { type ReadChange, readComputationEvent } from '../sync/computation-event.ts';
+import { ComputationForms } from '../sync/computation-forms.ts';
 import { ConsentRule } from '../sync/consent-rule.ts';
 import { FLOOR_DOCUMENT, HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from '../sync/membership-sync.ts';
 import type { Listeners } from '../sync/sent.ts';
@@ -127,7 +128,7 @@ export class Computations implements ProfileComputations {
 
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
-    { computations: definitions, hearing, destinations, consent }: ComputationSettings,
+    { computations: definitions, hearing, destinations, consent, forms }: ComputationSettings,
     { store, position, bounds, certainTo, switched, moved }: RestoreTerms,
   ): Promise<void> {
     this.#store = store;
@@ -151,6 +152,7 @@ export class Computations implements ProfileComputations {
       isSynced: (id, profile) => isSynced(this.#record, id, profile),
       listenersOf: (computation, profile) => this.#listenersOf(computation, profile),
       consent: new ConsentRule(consent),
+      forms: new ComputationForms(forms),
       recall: (profile) => this.#recall(profile),
       ...defined({ members, held, floor }),
       previous: this.#sync,

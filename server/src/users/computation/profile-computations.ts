@@ -88,7 +88,7 @@ export interface ProfileComputations {
 
 export type ComputationSettings = Pick<
   UsersSettings,
-  'computations' | 'hearing' | 'destinations' | 'consent'
+  'computations' | 'hearing' | 'destinations' | 'consent' | 'forms'
 >;
 
 export interface RestoreTerms {

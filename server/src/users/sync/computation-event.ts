@@ -25,26 +25,40 @@ export interface ToldChange {
   readonly preferences?: Preferences;
   /** Names of the destinations that get it, if not all of the computation. */
   readonly only?: readonly string[] | undefined;
+  /** Absent: an identify with the value alone. */
+  readonly form?: ChangeForm;
+}
+
+/** The form of the event of a change. */
+export interface ChangeForm {
+  /** The name of a track event; absent for an identify. */
+  readonly event?: string | undefined;
+  readonly space?: string | undefined;
+  readonly email?: string | undefined;
+  /** Traits of the user that go with the value. */
+  readonly traits?: JsonObject;
 }
 
 /**
- * The event of a change: an ordinary identify. The same change gives the same bytes, its messageId included.
- * spec/specification.md, "Computation events".
+ * The event of a change: an ordinary identify or track. The same change gives the same bytes, its messageId
+ * included. spec/specification.md, "Computation events".
  */
 export function computationEvent(change: ToldChange): Event {
-  const { computation, recipient, value, at, now, sequence, number, only, preferences } = change;
+  const { computation, recipient, at, now, sequence, number, only, preferences, form = {} } = change;
   const id = computationIdOf(computation);
   return {
     messageId: `${id}_v${computation.version}_${number}`,
-    type: 'identify',
+    type: form.event === undefined ? 'identify' : 'track',
     channel: 'server',
     ...recipient,
-    traits: { [computation.key]: value },
+    ...saidIn(change, form),
     context: {
+      ...(form.event !== undefined && form.email !== undefined && { traits: { email: form.email } }),
       personas: {
         computation_class: computation.kind,
         computation_id: id,
         computation_key: computation.key,
+        ...(form.space !== undefined && { namespace: form.space, space_id: form.space }),
         sequence,
       },
       ...(preferences !== undefined && { consent: { categoryPreferences: preferences } }),
@@ -55,6 +69,16 @@ export function computationEvent(change: ToldChange): Event {
   };
 }
 
+/** The fields that have the value: its key stands for it, whatever traits go with it. */
+function saidIn(
+  { computation: { key, kind }, value }: ToldChange,
+  { event, email, traits }: ChangeForm,
+): Pick<Event, 'event' | 'properties' | 'traits'> {
+  if (event === undefined)
+    return { traits: { ...traits, ...(email !== undefined && { email }), [key]: value } };
+  return { event, properties: { ...traits, [`${kind}_key`]: key, [key]: value } };
+}
+
 /** An integrations object that enables these destinations alone. */
 function onlyTo(destinations: readonly string[]): JsonObject {
   return { All: false, ...Object.fromEntries(destinations.map((name) => [name, true])) };
@@ -62,8 +86,9 @@ function onlyTo(destinations: readonly string[]): JsonObject {
 
 /** Reads value and recipient from an event that `computationEvent` made, for the report of a split. */
 export function noticeIn(json: string): SplitNotice {
-  const { userId, anonymousId, traits = {}, integrations } = JSON.parse(json) as Event;
-  const [key = '', value = null] = Object.entries(traits)[0] ?? [];
+  const event = JSON.parse(json) as Event;
+  const { userId, anonymousId, integrations } = event;
+  const { key, value } = valueIn(event);
   const { All: all = true, ...named } = integrations;
   return {
     ...defined({
@@ -73,6 +98,12 @@ export function noticeIn(json: string): SplitNotice {
     }),
     ...{ key, value },
   };
+}
+
+/** The key and the value that `saidIn` wrote. */
+function valueIn({ context, traits, properties }: Event): { readonly key: string; readonly value: Json } {
+  const key = String((context['personas'] as JsonObject)['computation_key']);
+  return { key, value: (properties ?? traits)?.[key] ?? null };
 }
 
 /** A change that was told, as far as it can be read from its event. */
@@ -92,7 +123,8 @@ export interface ReadChange {
 
 /** Reads what `computationEvent` made. */
 export function readComputationEvent(json: string, reader: IdentityReader): ReadChange {
-  const { userId, anonymousId, context, integrations, traits, timestamp } = JSON.parse(json) as Event;
+  const event = JSON.parse(json) as Event;
+  const { userId, anonymousId, context, integrations, timestamp } = event;
   const recipient = userId === undefined ? { anonymousId: anonymousId! } : { userId };
   const personas = context['personas'] as JsonObject;
   const { All: all = true, ...named } = integrations;
@@ -101,7 +133,7 @@ export function readComputationEvent(json: string, reader: IdentityReader): Read
     key: keyOf(recipient),
     computation: Number(String(computationIdIn(context)).replace(/^[a-z]+_/, '')),
     to: all === false ? Object.keys(named) : undefined,
-    isLeave: personas['computation_class'] === 'audience' && Object.values(traits ?? {})[0] === false,
+    isLeave: personas['computation_class'] === 'audience' && valueIn(event).value === false,
     at: Date.parse(timestamp),
     sequence: Number(personas['sequence'] ?? 0),
   };

@@ -4,7 +4,8 @@ import type { Time } from '../../model/time.ts';
 import type { ProfileId } from '../../ports/profile-store.ts';
 import type { SyncTarget } from '../computation/computation-jobs.ts';
 import { type ComputedValue, firstAnonymousId, type ProfileState } from '../identity/profile-state.ts';
-import { computationEvent } from './computation-event.ts';
+import { computationEvent, type ToldChange } from './computation-event.ts';
+import { ComputationForms } from './computation-forms.ts';
 import { ConsentRule } from './consent-rule.ts';
 import { everyRecipientOf, idOf, keyOf, type Recipient, recipientIn, recipientOf } from './recipient.ts';
 import {
@@ -78,6 +79,8 @@ export interface MembershipSyncOptions {
   readonly listenersOf: (computation: Computation, profile: ProfileId) => Listeners;
   /** Absent: no destination asks for consent. */
   readonly consent?: ConsentRule;
+  /** Absent: all destinations hear of computations in the usual form. */
+  readonly forms?: ComputationForms;
   /**
    * Adds to a profile what destinations were told of it before all profiles were made anew. Called before
    * they are told more.
@@ -105,6 +108,7 @@ export class MembershipSync {
   readonly #options: MembershipSyncOptions;
   readonly #throttle: Throttle;
   readonly #consent: ConsentRule;
+  readonly #forms: ComputationForms;
   #computations: ReadonlyMap<number, Computation> = new Map();
   readonly #members = new Map<number, number>();
   /**
@@ -121,6 +125,7 @@ export class MembershipSync {
   constructor(options: MembershipSyncOptions) {
     this.#options = options;
     this.#consent = options.consent ?? new ConsentRule();
+    this.#forms = options.forms ?? new ComputationForms();
     for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
     const { previous, held = [], floor = 0 } = options;
     this.#floor = floor;
@@ -405,7 +410,7 @@ export class MembershipSync {
     return this.#send(state, computation, { recipient, value, now, to: hearing, listeners });
   }
 
-  /** Makes one event for these destinations; none when there are no destinations. */
+  /** Makes an event for these destinations, one for each form of theirs; none when there are none. */
   #send(
     state: ProfileState,
     computation: Computation,
@@ -424,21 +429,26 @@ export class MembershipSync {
     const { listeners = this.#listenersOf(state, computation, value) } = told;
     const last = computed.sent.sequence;
     const sequence = Math.max(now, (last === 0 ? this.#floor : last) + 1);
-    const isCurrent = isSame(value, computed.value) && optionalKeyOf(idOf(state)) === keyOf(recipient);
+    const isOfPresentId = optionalKeyOf(idOf(state)) === keyOf(recipient);
+    const isCurrent = isSame(value, computed.value) && isOfPresentId;
     const at = Math.max(computed.sent.at, Math.min(now, isCurrent ? computed.since : now));
     computed.sent = { ...computed.sent, at, sequence };
-    const event = computationEvent({
+    const number = `${this.#options.lineage}.${state.id}.${sequence}`;
+    const change: ToldChange = {
       computation,
       recipient,
       value,
       at,
       now,
       sequence,
-      number: `${this.#options.lineage}.${state.id}.${sequence}`,
+      number,
       only: isEveryone(to, listeners) ? undefined : to,
       preferences: this.#isConsentAsked(computation, value) ? this.#consent.preferencesOf(state) : undefined,
-    });
-    return [{ profile: Math.max(0, state.id), json: JSON.stringify(event) }];
+    };
+    // Nothing else that is known of a user goes with a former id: it is of the present one.
+    const changes = this.#forms.inForms(change, { to, user: isOfPresentId ? state : undefined });
+    const profile = Math.max(0, state.id);
+    return changes.map((one) => ({ profile, json: JSON.stringify(computationEvent(one)) }));
   }
 
   /** Tells whether a profile has a change that still has to be sent. */

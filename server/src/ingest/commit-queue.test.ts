@@ -466,6 +466,7 @@ describe('a commit queue', () => {
       recorder: { callsStored: (...stored) => told.push({ stored }) },
       traceContexts: { set: (position, traceparent) => told.push({ position, traceparent }) },
     });
+    vi.advanceTimersByTime(50);
     queue.add(call('a', ['1', '2'], NOW + 4000));
     queue.add({ ...call('b', ['3', '4', '5']), traceparent: '00-b' });
     queue.add({ ...call('none', []), traceparent: '00-none' });

@@ -43,7 +43,7 @@ beforeEach(() => {
 
 type Visited = Parameters<Parameters<SuccessfulAttempts['visitBetween']>[3]>;
 
-/** What either table has from a position on and below another. */
+/** Requests of either table from a position on and below another. */
 function between(
   table: Pick<SuccessfulAttempts, 'visitBetween'>,
   [from, below]: readonly [Position, Position],

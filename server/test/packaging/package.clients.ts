@@ -1,86 +1,108 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROOT } from '../support/program.ts';
 
 let scratch: string;
+let release: string;
+let said: string;
 
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'millrace-package-'));
-});
+/** The program of `npm run release:dry -- FOLDER`. */
+const dryRun = (folder: string) =>
+  promisify(execFile)(process.execPath, [join(ROOT, 'tools/release.ts'), '--dry', folder], {
+    cwd: scratch,
+    env: { ...process.env, TMPDIR: scratch },
+  });
 
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const textOf = (file: string) => readFileSync(join(release, file), 'utf8');
 
-/** The Node of this repository before whatever the machine has. */
-const env = {
-  ...process.env,
-  PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}`,
-  NO_COLOR: '1',
-};
+const filesIn = (tarball: string) =>
+  execFileSync('tar', ['-tzf', join(release, tarball)], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
 
-it('is packed, installed in an empty folder, and takes and delivers an event there', async () => {
-  const npm = (folder: string, ...args: string[]) =>
-    execFileSync('npm', [...args, '--no-audit', '--no-fund'], {
-      cwd: folder,
-      env,
-      encoding: 'utf8',
-      stdio: 'pipe',
-    });
-  const built = join(scratch, 'built');
-  execFileSync(process.execPath, [join(ROOT, 'tools/build.ts'), built]);
-  // Files that the documentation sends its readers to.
-  for (const path of [
-    'docs/guide/production.md',
-    'docs/operations/millrace.service',
-    'millrace.example.yaml',
-  ])
-    expect([path, existsSync(join(built, path))]).toEqual([path, true]);
-  // What is installed with it, and what was built into it.
-  const { dependencies } = JSON.parse(readFileSync(join(built, 'package.json'), 'utf8')) as {
-    dependencies: Record<string, string>;
-  };
-  const notices = readFileSync(join(built, 'THIRD-PARTY-NOTICES'), 'utf8');
-  for (const name of [
-    ...Object.keys(dependencies),
-    'react',
-    'uplot',
-    '@fontsource-variable/inter',
-    'assemblyscript',
-  ])
-    expect(notices).toContain(`\n${name} `);
-  expect(notices).toContain('SIL OPEN FONT LICENSE');
-  const packed = npm(scratch, 'pack', built, '--silent').trim();
-  const empty = join(scratch, 'empty');
-  mkdirSync(empty);
-  npm(empty, 'init', '--yes');
-  npm(empty, 'install', '--prefer-offline', join(scratch, packed));
+describe('the files of a release', () => {
+  beforeAll(async () => {
+    scratch = mkdtempSync(join(tmpdir(), 'millrace-package-'));
+    release = join(scratch, 'release');
+    ({ stdout: said } = await dryRun(release));
+  });
 
-  const program = spawn('npx', ['millrace', 'dev', '--port', '0'], { cwd: empty, env, detached: true });
-  let said = '';
-  const until = async (pattern: RegExp) => {
-    for (;;) {
-      const match = pattern.exec(said);
-      if (match !== null) return match;
-      if (program.exitCode !== null) throw new Error(`it ended:\n${said}`);
-      const [text] = (await once(program.stdout, 'data')) as [Buffer];
-      said += text.toString();
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  it('are installed in empty folders, and take and deliver an event of each client there', () => {
+    expect(said).toContain('tried: the program and the TypeScript client');
+    expect(said).toMatch(/tried: the Go module|not tried: the Go module, as Go is not installed/);
+    expect(said).toContain('dry run: nothing is published');
+  });
+
+  it('are all named with their sums, and nothing is left beside them', () => {
+    const sums = textOf('SHA256SUMS').trim().split('\n');
+    const named = sums.map((line) => line.split('  ')[1]!);
+    expect([...named, 'SHA256SUMS'].sort()).toEqual(readdirSync(release).sort());
+    for (const file of named) {
+      const sum = createHash('sha256').update(readFileSync(join(release, file)));
+      expect(sums).toContain(`${sum.digest('hex')}  ${file}`);
     }
-  };
-  try {
-    const [, url] = await until(/ready on (http:\S+)/);
-    const response = await fetch(`${url}/v1/track`, {
-      method: 'POST',
-      headers: { authorization: `Basic ${btoa('dev:')}` },
-      body: JSON.stringify({ event: 'Installed', userId: 'u1' }),
+    expect(readdirSync(scratch)).toEqual(['release']);
+  });
+
+  it('have the pages that the documentation sends its readers to, and no tests', () => {
+    const [program] = readdirSync(release).filter((file) => /^millrace-\d.*\.tgz$/.test(file));
+    const files = filesIn(program!);
+    for (const path of [
+      'docs/guide/production.md',
+      'docs/operations/millrace.service',
+      'millrace.example.yaml',
+      'THIRD-PARTY-NOTICES',
+      'LICENSE',
+    ])
+      expect(files).toContain(`package/${path}`);
+    expect(files.filter((file) => /\.test\.|fixtures/.test(file))).toEqual([]);
+  });
+
+  it('say the licences of all that is installed with the program, or was built into it', () => {
+    const notices = textOf('THIRD-PARTY-NOTICES');
+    const dependencies = ['server', 'cli'].flatMap((part) => {
+      const manifest = JSON.parse(readFileSync(join(ROOT, part, 'package.json'), 'utf8')) as {
+        dependencies: Record<string, string>;
+      };
+      return Object.keys(manifest.dependencies).filter((name) => !name.startsWith('@millrace/'));
     });
-    expect(response.status).toBe(200);
-    await until(/→ track .*Installed.* 200 verified/);
-  } finally {
-    // npx is a process of its own in front of the program.
-    process.kill(-program.pid!, 'SIGTERM');
-  }
-  await once(program, 'close');
+    for (const name of [...dependencies, 'react', 'uplot', '@fontsource-variable/inter', 'assemblyscript'])
+      expect(notices).toContain(`\n${name} `);
+    expect(notices).toContain('SIL OPEN FONT LICENSE');
+  });
+
+  it('have a bill of materials with every package of the lock, and nothing else', () => {
+    const [file] = readdirSync(release).filter((name) => name.endsWith('.cdx.json'));
+    const bill = JSON.parse(textOf(file!)) as {
+      bomFormat: string;
+      components: { name: string; version: string; purl: string; properties: { name: string }[] }[];
+    };
+    expect(bill.bomFormat).toBe('CycloneDX');
+    const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { name?: string; version?: string; link?: true; dev?: true }>;
+    };
+    const locked = Object.entries(packages)
+      .filter(([path, { link }]) => path !== '' && link === undefined)
+      .map(([path, { name = path.split('node_modules/').at(-1)!, version }]) => `${name}@${version}`);
+    const nameOf = ({ name, version }: { name: string; version: string }) => `${name}@${version}`;
+    expect(new Set(bill.components.map(nameOf))).toEqual(new Set(locked));
+    // Tools of the repository are told from what is installed with the program.
+    const isTool = (wanted: string) =>
+      bill.components
+        .find((one) => one.name === wanted)!
+        .properties.some((property) => property.name === 'cdx:npm:package:development');
+    expect([isTool('fastify'), isTool('vitest')]).toEqual([false, true]);
+  });
+
+  it('are never written over others', async () => {
+    expect(existsSync(release)).toBe(true);
+    await expect(dryRun(release)).rejects.toThrow('is not empty: name a new folder');
+  });
 });

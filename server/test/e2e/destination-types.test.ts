@@ -159,7 +159,7 @@ destinations:
       'must not be Webhooks, Lines, All or all',
     );
     const unknown = await api.ask<object>('POST', 'destinations', { ...taken, name: 'x', type: 'ftp' });
-    expect(JSON.stringify(unknown.answer)).toContain('must be webhooks or lines');
+    expect(JSON.stringify(unknown.answer)).toContain('must be webhooks, segment or lines');
     const described = JSON.stringify(await (await fetch(`${program.url}/api/openapi.json`)).json());
     expect(described).toContain('The file that every event is added to as a line.');
     const exported = await verb('export');

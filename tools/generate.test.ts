@@ -92,8 +92,8 @@ describe('the JSON schemas', () => {
       expect(sections(schema).map((section) => section['additionalProperties'])).not.toContain(undefined);
       expect(sections(schema).every((section) => section['additionalProperties'] === false)).toBe(true);
     }
-    expect(sections(configSchema)).toHaveLength(28);
-    expect(sections(settingsSchema)).toHaveLength(3);
+    expect(sections(configSchema)).toHaveLength(30);
+    expect(sections(settingsSchema)).toHaveLength(4);
   });
 
   it('describe every key of every section', () => {

@@ -491,14 +491,16 @@ class RefusalCounters implements IngestCounters {
 }
 
 /**
- * The caller whose address may be over the limit of its source. Another service sends the calls of everybody
- * from a few addresses, but by a key that anybody can read anybody could say to be one.
+ * The caller whose address may be over the limit of its source. An import, and another service, send the
+ * calls of everybody from a few addresses; but with a key that anybody can read, anybody could say to be such
+ * a service.
  */
 function limitedPeer(
-  { type, writeKey, peer }: IngestRequest,
+  { type, writeKey, peer, passesOn }: IngestRequest,
   writeKeys: WriteKeyLookup,
 ): IngestRequest['peer'] {
-  if (type !== 'forwarded' || writeKey === undefined) return peer;
+  if (type !== 'forwarded') return passesOn === true ? undefined : peer;
+  if (writeKey === undefined) return peer;
   const source = writeKeys.find(writeKey);
   const isSigned = source?.forwarded?.sharedSecret !== undefined;
   return source !== undefined && (isSigned || trustOf(source) === 'server') ? undefined : peer;

@@ -161,8 +161,10 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   },
   deleteTokensName: { done: async (world) => ({ names: { name: await world.token() } }) },
   getCompare: {
-    done: () => ({ query: { a: 'website', b: 'app', from: '2026-01-01T00:00:00Z' } }),
-    unknown_name: () => ({ query: { a: 'nobody', b: 'app', from: '2026-01-01T00:00:00Z' } }),
+    done: async (world) => ({
+      query: { a: 'website', b: await world.source(), from: '2026-01-01T00:00:00Z' },
+    }),
+    unknown_name: () => ({ query: { a: 'nobody', b: 'website', from: '2026-01-01T00:00:00Z' } }),
   },
   getEvents: { unknown_name: () => ({ query: { source: 'nobody' } }) },
   postReplays: {

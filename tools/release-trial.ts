@@ -111,7 +111,7 @@ function buildGoProgram(archive: string, folder: string): string {
   );
   writeFileSync(join(program, 'main.go'), GO_PROGRAM);
   run(program, 'go', ['build', '-o', 'program', '.'], {
-    // What is downloaded may be removed again.
+    // Downloads may be removed again.
     GOFLAGS: '-mod=mod -modcacherw',
     GOMODCACHE: join(folder, 'modules'),
     GOPROXY: pathToFileURL(join(folder, 'proxy')).href,

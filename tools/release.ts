@@ -6,7 +6,7 @@
  *   npm run release:dry -- FOLDER      keeps the files
  *   npm run release -- FOLDER          makes nothing of a tree that lacks something
  *
- * Nothing is published here: CONTRIBUTING.md, "A release", has the steps, and who does them.
+ * It publishes nothing: CONTRIBUTING.md, "A release", has the steps, and who does them.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -334,7 +334,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What another service of the protocol passes on: one call of any type, or a list of calls, each by its type.
+         * Calls that another service of the protocol passes on: one of any type, or a list, each by its type.
          * @description At most 33,554,432 bytes and 4,000 calls. Times are final; a writeKey in a call means nothing. Where the source has forwarded.sharedSecret, X-Signature is checked. Overload is 503 here, never 429.
          */
         post: operations["forwarded"];
@@ -354,7 +354,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What another service of the protocol passes on: one call of any type, or a list of calls, each by its type.
+         * Calls that another service of the protocol passes on: one of any type, or a list, each by its type.
          * @description At most 33,554,432 bytes and 4,000 calls. Times are final; a writeKey in a call means nothing. Where the source has forwarded.sharedSecret, X-Signature is checked. Overload is 503 here, never 429.
          */
         post: operations["forwardedByKey"];

@@ -79,7 +79,7 @@ describe('the comparison of a source with a shadow', () => {
     const planted: [event: string, field: string][] = [];
     for (let nth = 0; nth < 10_000; nth++) {
       const [one, other] = [call(nth), call(nth, plantedIn(nth, planted))];
-      // What each service has in its own way, and no difference.
+      // Fields that each service has in its own way: no difference.
       there!.push({ ...one, channel: 'client', version: 2, projectId: 'p', _metadata: {}, extra: null });
       if (nth !== 9990) here!.push(other);
       if (nth === 9991) there!.pop();

@@ -64,7 +64,7 @@ function eventsOf(form: ComputationForm, change: ToldChange, user: Known | undef
   const track = trackName(form, change);
   const names = { identify: [undefined], track: [track], both: [undefined, track] }[as];
   const emails = form.email === true ? emailsOf(user) : [];
-  // Whoever takes something back needs no consent, so it says no more of the user than whom it is about.
+  // A value that is taken back needs no consent, so its event says no more of the user than the ids.
   const isTold = isMember(change.computation, change.value);
   const traits = isTold ? traitsOf(user, form.traits ?? []) : {};
   const each = emails.length === 0 ? [undefined] : emails;

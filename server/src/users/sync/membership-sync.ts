@@ -445,7 +445,7 @@ export class MembershipSync {
       only: isEveryone(to, listeners) ? undefined : to,
       preferences: this.#isConsentAsked(computation, value) ? this.#consent.preferencesOf(state) : undefined,
     };
-    // Nothing else that is known of a user goes with a former id: it is of the present one.
+    // A former id takes nothing else along that is known of the user: that is of the present one.
     const changes = this.#forms.inForms(change, { to, user: isOfPresentId ? state : undefined });
     const profile = Math.max(0, state.id);
     return changes.map((one) => ({ profile, json: JSON.stringify(computationEvent(one)) }));
